@@ -1,7 +1,6 @@
 //! The composition root: the only place that names implementations.
 //!
-//! All parts are built from the configuration on demand, so that a command connects only to what it
-//! needs.
+//! All parts are built from the configuration on demand, so that a command connects only to what it needs.
 
 mod bucket;
 mod console;
@@ -186,6 +185,18 @@ impl App {
     pub async fn open_backends(&self) -> anyhow::Result<ServiceBackends> {
         let db = self.connect_database().await?;
         db.require_schema().await?;
+        self.open_backends_of(db).await
+    }
+
+    /// The same for a worker, not beside the empty place of a volume.
+    async fn open_worker_backends(&self) -> anyhow::Result<ServiceBackends> {
+        let db = self.connect_database().await?;
+        db.require_schema().await?;
+        docmill_operations::mounted::require_mounted(&db, &self.config.store).await?;
+        self.open_backends_of(db).await
+    }
+
+    async fn open_backends_of(&self, db: Db) -> anyhow::Result<ServiceBackends> {
         let (queue, store) = tokio::try_join!(self.open_queue(), self.open_store())?;
         let ledger = PostgresLedger::with_slots(db.clone(), self.config.worker.slots);
         let ledger = Arc::new(ledger.with_silent_errors(self.config.silent_errors.clone()));
@@ -338,14 +349,13 @@ impl App {
         BatchCollector::new(backends, apis, config, holder)
     }
 
-    /// `docmill worker`: works, serves the health pages and takes part in maintenance until
-    /// stopped.
+    /// `docmill worker`: works, serves the health pages and takes part in maintenance until stopped.
     ///
     /// # Errors
     /// Something it needs cannot be reached at the start, or a part of the worker died.
     pub async fn serve(&self, stop: Shutdown) -> anyhow::Result<()> {
         let pages = self.health_pages().await?;
-        let opening = Box::pin(self.open_backends());
+        let opening = Box::pin(self.open_worker_backends());
         let Some(parts) = stop.unless_requested(opening).await else { return Ok(()) };
         let parts = parts?;
         require_all_rows(&parts.db).await?;

@@ -3,8 +3,7 @@
 //!
 //! It listens on a free port of 127.0.0.1, with a random password stored in the folder. Not
 //! promised: tuning, backups, upgrades from another major version. A folder belongs to one process
-//! at a time, by a lock that ends with the process; a server left by a killed process is found and
-//! reused.
+//! at a time, by a lock that ends with the process; a killed process's server is reused.
 
 mod programs;
 

@@ -27,8 +27,7 @@ use docmill_scheduler::Scheduler;
 /// How often a model server is asked again at start, a second longer apart each time.
 const STARTING: RetryBackoff = RetryBackoff::linear(Duration::from_secs(1)).with_retries(3);
 
-/// The scheduler of local models; `None`: no model is local, or no model is configured or used for
-/// pages.
+/// The scheduler of local models; `None`: no model is local, or no model is configured or used for pages.
 ///
 /// # Errors
 /// As [`Scheduler::start`].

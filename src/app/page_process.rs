@@ -1,8 +1,7 @@
 //! `docmill page-process`: the process that opens documents and reads their pages.
 //!
 //! It reads its setup from standard input, drops its privileges, and answers on standard output
-//! until its input closes. Then its worker is gone, and the process ends with every program that it
-//! runs.
+//! until its input closes. Then its worker is gone, and the process ends with every program that it runs.
 
 use std::io;
 

@@ -23,8 +23,7 @@ use docmill_storage::s3::{BucketAccess, S3Store};
 pub struct WorkspaceParts {
     /// The workspace with its groups.
     pub workspace: Arc<Workspace>,
-    /// For documents and prefixes of `s3://`; a workspace in a folder has one only where it was
-    /// asked for.
+    /// For documents and prefixes of `s3://`; a workspace in a folder has one only where it was asked for.
     pub s3: Option<Arc<dyn ObjectStore>>,
 }
 
@@ -56,8 +55,7 @@ impl App {
         Ok(WorkspaceParts { workspace: Arc::new(workspace), s3 })
     }
 
-    /// The sources of documents; `s3`: whether any are in S3, `local`: whether local files are
-    /// allowed.
+    /// The sources of documents; `s3`: whether any are in S3, `local`: whether local files are allowed.
     pub async fn workspace_sources(
         &self,
         parts: &WorkspaceParts,

@@ -90,8 +90,7 @@ fn is_obeyed(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A text of several lines as it may reach a terminal: breaks of lines and pages and tabulators
-/// stay.
+/// A text of several lines as it may reach a terminal: breaks of lines and pages and tabulators stay.
 pub(super) fn sanitize_text(text: &str) -> Cow<'_, str> {
     if !text.contains(is_bad_in_text) {
         return Cow::Borrowed(text);

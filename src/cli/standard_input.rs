@@ -25,8 +25,7 @@ pub(super) fn check_null<P: AsRef<Path>>(null: bool, paths: &[P]) -> Result<(), 
     Ok(())
 }
 
-/// The paths as they come in, one a line or, with `null`, each ended by a NUL byte. Empty ones are
-/// left out.
+/// The paths as they come in, one a line or, with `null`, each ended by a NUL byte; no empty ones.
 pub(super) fn read_paths(null: bool) -> mpsc::Receiver<PathBuf> {
     let (paths, inbox) = mpsc::channel(AHEAD);
     // A separate thread: a blocking read of standard input must not delay the end.

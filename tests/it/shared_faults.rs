@@ -11,6 +11,7 @@ use docmill_core::model::IngestionId;
 use docmill_ledger::Ledger;
 use docmill_ledger::db::Db;
 use docmill_ledger::db::claims::PostgresLedger;
+use docmill_operations::mounted::require_mounted;
 use docmill_testkit::openai::{Answer, Script};
 use sqlx::{AssertSqlSafe, Executor as _};
 
@@ -257,4 +258,71 @@ async fn a_worker_cut_from_postgres_alone_lets_its_messages_go_and_another_takes
     assert!(begun.elapsed() < BACK, "{:?}", begun.elapsed());
     healthy.stop().await;
     drop(cut);
+}
+
+/// A store that can be read and takes no writes, by hand: `chmod` does not bind root.
+fn set_writable(world: &World, is_writable: bool) {
+    let own = world.config.store.path.join(".docmill-store");
+    let (from, to) = if is_writable { ("gone", "tmp") } else { ("tmp", "gone") };
+    std::fs::rename(own.join(from), own.join(to)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_takes_no_writes_pauses_intake_and_no_document_is_read_over_and_over() {
+    let mut world = World::with_model(Script::always(Answer::Read)).await;
+    world.config.retry.unavailable_delay = S(2);
+    world.config.worker.slots = 4;
+    submit_many(&world, "W", 20).await;
+    set_writable(&world, false);
+    let worker = world.worker().await;
+    until(SOON, || async { worker.monitor.open_failure().is_some() }).await;
+    let told = worker.monitor.open_failure().unwrap().to_string();
+    assert!(told.contains("store_takes_no_writes"), "{told}");
+    let attempts = "SELECT count(*)::text FROM docmill.attempt";
+    let before = world.scalar(attempts).await.parse::<u32>().unwrap();
+    tokio::time::sleep(S(6)).await;
+    let after = world.scalar(attempts).await.parse::<u32>().unwrap();
+    assert!(after - before <= 8, "{before} {after}");
+    set_writable(&world, true);
+    until_completed(&world, 20).await;
+    assert_eq!(worker.monitor.open_failure(), None);
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_folder_is_no_store_of_a_database_with_documents() {
+    let world = World::new().await;
+    let db = Db::connect(&world.config.database).await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let mut store = world.config.store.clone();
+    store.path = place.path().to_owned();
+    require_mounted(&db, &store).await.unwrap();
+    world.insert("a.pdf", documents::invoice("M-0")).await;
+    let refused = require_mounted(&db, &store).await.unwrap_err();
+    assert_eq!(refused.fault, Fault::Unavailable);
+    assert!(refused.to_string().contains("is its volume mounted?"), "{refused}");
+    std::fs::create_dir(place.path().join(".docmill-store")).unwrap();
+    require_mounted(&db, &store).await.unwrap();
+    require_mounted(&db, &world.config.store).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_is_paid_for_once_though_postgres_fails_while_the_row_is_to_refer_to_it() {
+    let world = World::with_model(Script::always(Answer::Read)).await;
+    let trigger = "CREATE FUNCTION docmill.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF NEW.extraction_identity IS DISTINCT FROM OLD.extraction_identity THEN
+            RAISE EXCEPTION 'too many connections' USING ERRCODE = '53300';
+        END IF; RETURN NEW; END $$;
+        CREATE TRIGGER fail BEFORE UPDATE ON docmill.ingestion FOR EACH ROW EXECUTE FUNCTION docmill.fail()";
+    run(&world.database, trigger).await;
+    let worker = world.worker().await;
+    let id = submit_many(&world, "P", 1).await.remove(0);
+    let stored = docmill_storage::keys::extraction_key(id);
+    until(SOON, || async { world.store.head(&stored).await.unwrap().is_some() }).await;
+    tokio::time::sleep(S(1)).await;
+    run(&world.database, "DROP TRIGGER fail ON docmill.ingestion").await;
+    until_completed(&world, 1).await;
+    assert_eq!(world.attempts(id).await, ["completed"]);
+    assert_eq!(world.llm.as_ref().unwrap().calls().len(), 1);
+    worker.stop().await;
 }

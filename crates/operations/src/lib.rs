@@ -20,6 +20,7 @@ pub mod invoice_view;
 pub mod janitor;
 pub mod kind_drafts;
 pub mod master_data;
+pub mod mounted;
 pub mod moving;
 pub mod page_drawing;
 pub mod people;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim_handle::ClaimHandle;
 use crate::failpoint::{FailureSeam, guard_call};
-use docmill_core::fault;
+use docmill_core::fault::{self, Fault};
 use docmill_core::model::digest::{LengthOrder, sha256_of_parts};
 use docmill_core::work_clock::note_progress;
 use docmill_documents::sandbox::CpuPool;
@@ -144,6 +144,29 @@ fn serialise_small<T: Serialize>(envelope: &ArtefactEnvelope<T>) -> Option<Vec<u
     Some(buffer)
 }
 
+/// The cause of a write that the store does not take although it answers: it is full, read-only, or a right
+/// is missing. No document can be kept then.
+#[derive(Debug, thiserror::Error)]
+#[error("the store takes no writes: {0}")]
+pub struct StoreTakesNoWrites(fault::Error);
+
+impl StoreTakesNoWrites {
+    /// Whether this is the cause of the error.
+    pub fn is_cause_of(error: &fault::Error) -> bool {
+        error.source.as_ref().is_some_and(|source| source.is::<Self>())
+    }
+
+    /// Names it as the cause of a failed write that nobody would have succeeded in.
+    pub(super) fn mark(error: fault::Error) -> fault::Error {
+        match error.fault {
+            Fault::Unavailable | Fault::Denied | Fault::Misconfigured => {
+                fault::Error::new(error.fault, error.context.clone()).with_source(Self(error))
+            }
+            _ => error,
+        }
+    }
+}
+
 /// Writes `bytes` over the loaded version, while the claim is live.
 ///
 /// # Errors
@@ -163,7 +186,7 @@ pub(super) async fn replace_version(
             Some(etag) => store.put_if_match(key, etag, bytes.clone()).await,
         }
     };
-    match guard_call(FailureSeam::Artefact, putting).await? {
+    match guard_call(FailureSeam::Artefact, putting).await.map_err(StoreTakesNoWrites::mark)? {
         PutResult::Written(etag) => Ok(etag),
         PutResult::Refused => confirm_refused_write(store, key, &bytes).await,
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use crate::artefact::StoreTakesNoWrites;
 use crate::context::AttemptContext;
 use crate::failpoint::{FailureSeam, guard_call};
 use crate::step_error::StepError;
@@ -92,7 +93,8 @@ async fn put_child(
     ]);
     let store = attempt.context.documents.as_ref();
     let putting = store.put(&child.file_path, content, &metadata);
-    wait_off_clock(guard_call(FailureSeam::Child, putting)).await?;
+    let put = wait_off_clock(guard_call(FailureSeam::Child, putting)).await;
+    put.map_err(StoreTakesNoWrites::mark)?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 //! between ways of running docmill, and the current attempt.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -15,8 +16,9 @@ use crate::reading::DocumentReader;
 use crate::step_error::StepError;
 use docmill_client::throttle::Governor;
 use docmill_core::config::Config;
-use docmill_core::fault;
+use docmill_core::fault::{self, Fault};
 use docmill_core::model::{ArtefactRef, ClaimedIngestion, OutcomeReason};
+use docmill_core::retry::{Jitter, RetryBackoff};
 use docmill_core::work_clock::wait_off_clock;
 use docmill_documents::ocr::textract::expense::TextractExpense;
 use docmill_documents::sandbox::{CpuPool, DocumentOpening, OpenDocument};
@@ -27,6 +29,13 @@ use docmill_ledger::{AttemptLedger, FirstProvider, PauseTerms, StoredTranscript,
 use docmill_llm::chain::ModelChain;
 use docmill_scheduler::Scheduler;
 use docmill_storage::ObjectStore;
+
+/// Replies are paid for again unless the row refers to them: a failure of Postgres is waited for, for some
+/// twenty seconds.
+const REFERENCE_WAITS: RetryBackoff = RetryBackoff::doubling(Duration::from_millis(250))
+    .up_to(Duration::from_secs(5))
+    .with_jitter(Jitter::Quarter)
+    .with_retries(8);
 
 /// The services that all documents of a process share.
 pub struct PipelineServices {
@@ -273,10 +282,24 @@ impl<'a> AttemptContext<'a> {
     /// Ledger errors; a lost claim.
     pub(super) async fn save_extraction(&self, artefact: &ArtefactRef) -> fault::Result<()> {
         let (ledger, claim) = (&self.context.ledger, self.claim);
-        let saving = ledger.save_extraction(claim.id, claim.token, artefact);
-        let saving = guard_call(FailureSeam::Reference, saving);
-        ensure_applied(wait_off_clock(saving).await?)
+        let mut failed = 0;
+        loop {
+            let saving = ledger.save_extraction(claim.id, claim.token, artefact);
+            let saved = wait_off_clock(guard_call(FailureSeam::Reference, saving)).await;
+            match REFERENCE_WAITS.next_wait(failed) {
+                Some(wait) if saved.as_ref().is_err_and(may_pass) => {
+                    wait_off_clock(tokio::time::sleep(wait)).await;
+                    failed += 1;
+                }
+                _ => return ensure_applied(saved?),
+            }
+        }
     }
+}
+
+/// Whether the same request may succeed soon.
+fn may_pass(error: &fault::Error) -> bool {
+    matches!(error.fault, Fault::Transient | Fault::Unavailable)
 }
 
 fn ensure_applied(held: WriteResult) -> fault::Result<()> {

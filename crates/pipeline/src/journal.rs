@@ -21,6 +21,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 
+use crate::artefact::StoreTakesNoWrites;
 use crate::byte_budget::{ByteBudget, ReservedBytes};
 use crate::claim_handle::ClaimHandle;
 use crate::page_sink::PageSink;
@@ -140,7 +141,8 @@ impl<'a> PageJournal<'a> {
         self.hold.ensure_live().await?;
         self.written += 1;
         let key = keys::page_part_key(self.hold.id, self.claims, self.written);
-        match self.store.put_if_absent(&key, bytes.clone()).await? {
+        let put = self.store.put_if_absent(&key, bytes.clone()).await;
+        match put.map_err(StoreTakesNoWrites::mark)? {
             PutResult::Written(_) => {}
             // Our own write, if the reply was lost and the client retried. Only this claim writes
             // here.

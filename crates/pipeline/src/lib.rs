@@ -93,7 +93,8 @@ use docmill_core::model::{
 };
 use docmill_documents::sandbox::OpenDocument;
 use docmill_extract::ReadingFaults;
-use docmill_gate::kinds::{ClassifiedKind, Kind};
+use docmill_extract::memory::SupplierRecall;
+use docmill_gate::kinds::{ClassifiedKind, Kind, RuleCheck};
 use docmill_gate::{EinvoiceState, SecondReading, Verdict};
 use docmill_ledger::{IngestionResult, NewChild, StoredTranscript, VersionOutcome};
 use docmill_llm::chain::ChainModel;
@@ -118,7 +119,7 @@ pub use text_budget::TextBudget;
 pub use text_work::run_on_text;
 use timings::StageClock;
 pub use timings::StageTimings;
-use verdict::GateInput;
+use verdict::{GateInput, OtherReadings};
 
 /// An object that is replaced so often while it is fetched is left alone for a while.
 const MAX_VERSIONS: u32 = 3;
@@ -218,6 +219,8 @@ struct PipelineRun<'a> {
     leaves_children_out: bool,
     /// The second reading of its fields, once it was asked for.
     second_reading: Option<FieldReading>,
+    /// The rules reader's reading beside a model's, or why there is none, and the transcript it is of.
+    rules_reading: Option<(Arc<Transcript>, Result<Arc<Extraction>, &'static str>)>,
     /// The answers of hooks so far.
     hooks: HookEffects,
 }
@@ -245,6 +248,7 @@ impl<'a> PipelineRun<'a> {
             found: 0,
             leaves_children_out: false,
             second_reading: None,
+            rules_reading: None,
             hooks: HookEffects::default(),
         }
     }
@@ -337,6 +341,10 @@ impl<'a> PipelineRun<'a> {
         record.add_detail(&self.shown);
         if let Some(asked) = &self.second_reading {
             record.add_detail(&asked.describe());
+        }
+        if let Some((_, Err(why))) = &self.rules_reading {
+            let told = format!("its fields were not held against the rules reader: {why}");
+            record.add_detail(&told);
         }
         if let Some(doubt) = &self.several {
             record.add_detail(&doubt.describe());
@@ -638,8 +646,10 @@ impl<'a> PipelineRun<'a> {
     ) -> Result<Verdict, StepError> {
         self.enter(IngestionStage::Gate)?;
         let second = self.read_fields_again(input, extraction).await?;
+        let rules = Box::pin(self.read_by_rules(input, extraction)).await?;
+        let others = OtherReadings { second, rules };
         let rules = self.einvoice_rules.clone();
-        let judging = verdict::judge_extraction(self.attempt, input, extraction, rules, second);
+        let judging = verdict::judge_extraction(self.attempt, input, extraction, rules, others);
         let mut verdict = judging.await?;
         if let Some(doubt) = &self.several {
             doubt.note(&mut verdict);
@@ -648,6 +658,35 @@ impl<'a> PipelineRun<'a> {
             children::note_left_out(&mut verdict);
         }
         Ok(verdict)
+    }
+
+    /// The rules reader's own reading of pages that a model has read, where the kind says how certain it has
+    /// to be; once a transcript. It is only a second source: where it fails, the document goes on without.
+    async fn read_by_rules(
+        &mut self,
+        input: GateInput<'_>,
+        extraction: &Extraction,
+    ) -> Result<Option<Arc<Extraction>>, StepError> {
+        let kind = &input.classified.kind;
+        let is_weighed = kind.rules.iter().any(|it| matches!(it.check, RuleCheck::Certain { .. }));
+        if extraction.reader != ExtractionMethod::Llm || !is_weighed {
+            return Ok(None);
+        }
+        if let Some((of, read)) = &self.rules_reading
+            && Arc::ptr_eq(of, input.transcript)
+        {
+            return Ok(read.as_ref().ok().map(Arc::clone));
+        }
+        let own = self.attempt.own_companies().await?;
+        let (services, recall) = (self.attempt.services(), SupplierRecall::default());
+        let read = extract::extract_by_rules(services, kind, input.transcript, recall, own).await;
+        let read = read.map(Arc::new).map_err(|error| {
+            tracing::warn!(%error, "fields are not held against the rules reader: {error}");
+            error.code()
+        });
+        let reading = read.as_ref().ok().map(Arc::clone);
+        self.rules_reading = Some((Arc::clone(input.transcript), read));
+        Ok(reading)
     }
 
     /// A service's reading of the fields of pages, once for all readings of ours.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::context::AttemptContext;
-use crate::extract::{UnfinishedExtraction, extract_by_rules};
+use crate::extract::UnfinishedExtraction;
 use crate::kind;
 use crate::step_error::StepError;
 use crate::supplier_memory::{find_history, lesson_of};
@@ -17,11 +17,8 @@ use docmill_core::model::{
     RuleReport, Transcript,
 };
 use docmill_core::work_clock::wait_off_clock;
-use docmill_extract::memory::SupplierRecall;
-use docmill_gate::kinds::{ClassifiedKind, FieldRole, Kind, KindSet, RuleCheck};
-use docmill_gate::{
-    self, EinvoiceState, GateLookups, OwnCompanies, SecondReading, SupplierHistory, Verdict,
-};
+use docmill_gate::kinds::{ClassifiedKind, FieldRole, Kind, KindSet};
+use docmill_gate::{self, EinvoiceState, GateLookups, SecondReading, SupplierHistory, Verdict};
 use docmill_ledger::duplicate_key::{DuplicateKeys, NearKeys, PaymentFacts};
 use docmill_ledger::supplier::SupplierLesson;
 use docmill_ledger::{IngestionResult, NewChild, VerdictDetails};
@@ -50,6 +47,14 @@ impl<'a> GateInput<'a> {
     }
 }
 
+/// Readings of the same pages that an extraction is held against.
+pub(super) struct OtherReadings {
+    /// A service's.
+    pub(super) second: Option<SecondReading>,
+    /// The rules reader's, beside a model's.
+    pub(super) rules: Option<Arc<Extraction>>,
+}
+
 /// Looks up the gate's inputs, and runs it.
 ///
 /// # Errors
@@ -59,7 +64,7 @@ pub(super) async fn judge_extraction(
     input: GateInput<'_>,
     extraction: &Extraction,
     einvoice_rules: Option<Arc<RuleReport>>,
-    second_reading: Option<SecondReading>,
+    others: OtherReadings,
 ) -> Result<Verdict, StepError> {
     let (ledger, claimed) = (&attempt.context.ledger, attempt.claimed);
     let (document, tenant) = (claimed.document.id, claimed.tenant.as_deref());
@@ -77,7 +82,6 @@ pub(super) async fn judge_extraction(
         false => SupplierHistory::default(),
     };
     let own = attempt.own_companies().await?;
-    let rules_reading = Box::pin(read_by_rules(attempt, input, extraction, &own)).await;
     let lookups = GateLookups {
         history,
         duplicate_of,
@@ -87,8 +91,8 @@ pub(super) async fn judge_extraction(
         einvoice_rules,
         pictures_shown: input.pictures_shown,
         own,
-        second_reading,
-        rules_reading,
+        second_reading: others.second,
+        rules_reading: others.rules,
     };
     let (extraction, transcript) = (extraction.clone(), Arc::clone(input.transcript));
     let kind = Arc::clone(&input.classified.kind);
@@ -98,24 +102,6 @@ pub(super) async fn judge_extraction(
     .await?;
     kind::note_ambiguity(input.classified.doubt, &mut verdict);
     Ok(verdict)
-}
-
-/// The rules reader's own reading of pages that a model has read, for kinds that state its required
-/// certainty. It is only a second source: a timeout leaves the document without it.
-async fn read_by_rules(
-    attempt: AttemptContext<'_>,
-    input: GateInput<'_>,
-    extraction: &Extraction,
-    own: &Arc<OwnCompanies>,
-) -> Option<Arc<Extraction>> {
-    let kind = &input.classified.kind;
-    let is_weighed = kind.rules.iter().any(|it| matches!(it.check, RuleCheck::Certain { .. }));
-    if extraction.reader != ExtractionMethod::Llm || !is_weighed {
-        return None;
-    }
-    let (services, recall) = (attempt.services(), SupplierRecall::default());
-    let reading = extract_by_rules(services, kind, input.transcript, recall, Arc::clone(own));
-    reading.await.ok().map(Arc::new)
 }
 
 /// The keys of a document, if its supplier and its number were read.

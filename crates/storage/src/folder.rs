@@ -47,6 +47,20 @@ impl FolderStore {
         Ok(Self { disk, canonical })
     }
 
+    /// Whether the folder is empty, or not there: nothing was ever stored in it.
+    ///
+    /// # Errors
+    /// It cannot be listed.
+    pub async fn is_unused(path: &Path) -> Result<bool> {
+        let root = path.to_owned();
+        run_blocking(move || match std::fs::read_dir(root) {
+            Ok(mut entries) => Ok(entries.next().is_none()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+            Err(error) => Err(error),
+        })
+        .await
+    }
+
     async fn write_file(
         &self,
         key: &str,

@@ -39,8 +39,7 @@ pub(in crate::cli) struct BucketIngestArgs {
     /// Git program, with Git LFS
     #[arg(long, default_value = "git", value_name = "PROGRAM")]
     git: PathBuf,
-    /// Fetch Git LFS content for folders too, by their repositories' settings (which may run
-    /// programs)
+    /// Fetch Git LFS content for folders too, by their repositories' settings (which may run programs)
     #[arg(long)]
     trust_folders: bool,
 }
@@ -57,8 +56,7 @@ pub(in crate::cli) struct BucketWorkArgs {
     /// Drain time after a signal; then documents are put back
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
     drain: Duration,
-    /// Run windows in local time, repeated or comma-separated, e.g. 22:00-06:00. With --once: exit
-    /// outside them
+    /// Run windows in local time, repeated or comma-separated, e.g. 22:00-06:00. With --once: exit outside them
     #[arg(long, value_name = "HH:MM-HH:MM")]
     run_window: Vec<bucket::RunWindows>,
 }

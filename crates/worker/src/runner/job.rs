@@ -274,12 +274,16 @@ struct SharedFailure {
 impl SharedFailure {
     /// `None`: no failure, or one with a reaction of its own.
     fn of<T>(claim: &ClaimHandle, ending: &WorkOutcome<T>) -> Option<Self> {
-        let (fault, detail) = match ending {
-            WorkOutcome::Failed(StepError::Fault(error)) => (error.fault, error.to_string()),
-            WorkOutcome::Panicked => (Fault::Internal, PANICKED.to_owned()),
+        let stage = claim.stage();
+        let (context, fault, detail) = match ending {
+            WorkOutcome::Failed(StepError::Fault(error)) => {
+                (FailureContext::of_error(stage, error)?, error.fault, error.to_string())
+            }
+            WorkOutcome::Panicked => {
+                (FailureContext::new(stage, Fault::Internal)?, Fault::Internal, PANICKED.to_owned())
+            }
             _ => return None,
         };
-        let context = FailureContext::new(claim.stage(), fault)?;
         Some(Self { context, fault, detail })
     }
 }

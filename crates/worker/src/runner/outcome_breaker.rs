@@ -1,6 +1,6 @@
 //! The breaker over outcomes: is a failure the document's, or everybody's?
 //!
-//! Failures that ask for a person (`internal`, `misconfigured`, a panic) are noted by their context:
+//! Failures that ask for a person (`internal`, `misconfigured`, a panic, a store that takes no writes) are noted by their context:
 //! stage and fault. Once different documents failed in one context in a row and none passed it, they
 //! are evidence against this worker, its release or its rights. Then the intake gate is closed for
 //! [`SAME_FAILURE`], nothing is counted, the document goes back for others, and one job at a time
@@ -25,9 +25,10 @@ use tokio::time::Instant;
 
 use super::intake_gate::PauseReason;
 use docmill_core::failure_streak::FailureStreak;
-use docmill_core::fault::Fault;
+use docmill_core::fault::{self, Fault};
 use docmill_core::model::{IngestionId, IngestionStage};
 use docmill_pipeline::ClaimHandle;
+use docmill_pipeline::artefact::StoreTakesNoWrites;
 
 /// Different documents fail alike in a row: this worker, its release or its rights are at fault.
 pub const SAME_FAILURE: PauseReason = PauseReason::from_label("same_failure");
@@ -35,6 +36,9 @@ pub const SAME_FAILURE: PauseReason = PauseReason::from_label("same_failure");
 const EVIDENCE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The delay of a document that is released while the breaker is open: soon, for other workers.
 const RELEASE_DELAY: Duration = Duration::from_secs(1);
+
+/// In place of the fault's code: the store takes no writes.
+const UNWRITTEN: &str = "store_takes_no_writes";
 
 /// The stage and fault that failed jobs may share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,9 +56,17 @@ impl FailureContext {
         noted.contains(&fault).then(|| Self { stage, fault: fault.code() })
     }
 
+    /// The same of an error: a store that takes no writes is everybody's.
+    pub(super) fn of_error(stage: IngestionStage, error: &fault::Error) -> Option<Self> {
+        match StoreTakesNoWrites::is_cause_of(error) {
+            true => Some(Self { stage, fault: UNWRITTEN }),
+            false => Self::new(stage, error.fault),
+        }
+    }
+
     /// Whether a person must fix the common cause of these failures. If not, they are an outage.
     pub(super) fn closes_intake(self) -> bool {
-        [Fault::Internal.code(), Fault::Misconfigured.code()].contains(&self.fault)
+        [Fault::Internal.code(), Fault::Misconfigured.code(), UNWRITTEN].contains(&self.fault)
     }
 }
 
