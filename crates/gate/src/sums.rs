@@ -4,6 +4,7 @@
 //! An unknown amount fails nothing. Sums that do not come out are taken for sound where the page
 //! itself explains the rest, because allowances and charges are printed but have no field.
 
+use docmill_core::model::{PageNote, PageText};
 use rust_decimal::Decimal;
 use serde_json::{Map, Value};
 
@@ -262,7 +263,7 @@ impl GateSubject<'_> {
 
     /// Whether the page explains the difference between lines and total: their sum is printed beside
     /// them, or the rest is an allowance or charge; or the lines are not more than a total, and the
-    /// pages show none that the list lacks; or they are more by a printed amount that is none of them.
+    /// pages show none that the list lacks and hide no cells; or they are more by a printed amount that is none of them.
     fn list_sum_explained(
         &self,
         lines: Decimal,
@@ -284,7 +285,10 @@ impl GateSubject<'_> {
         }
         // A sum of lines among the lines, a carry-over or an amount of another line's text: the list
         // has an entry that is none.
-        !has_too_much && rows.show_no_more_than(amounts, &all)
+        let hide_cells = |page: &PageText| page.notes.contains(&PageNote::HiddenCells);
+        !has_too_much
+            && !self.transcript.pages.iter().any(hide_cells)
+            && rows.show_no_more_than(amounts, &all)
     }
 
     /// Whether lines of these amounts add up to the total, with or without the tax. A single line that

@@ -12,6 +12,8 @@ use crate::tags::{all, attribute, child, elements, number, own_text};
 
 /// Maximum size of illegible letters, in points.
 const MAX_TINY_POINTS: f32 = 1.0;
+/// Size of letters where none is stated.
+const USUAL_POINTS: f32 = 11.0;
 
 /// Font properties that decide whether letters are visible.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -37,11 +39,14 @@ pub(crate) struct CellLook {
     font: CellFont,
     /// `None`: a pattern or gradient.
     ground: Option<RgbColour>,
+    /// The size of its letters by the usual one; `None`: they are turned or made to fit.
+    pub(crate) fits: Option<f32>,
 }
 
 impl Default for CellLook {
     fn default() -> Self {
-        Self { code: NumberCode::default(), font: CellFont::default(), ground: Some(WHITE) }
+        let (code, font) = (NumberCode::default(), CellFont::default());
+        Self { code, font, ground: Some(WHITE), fits: Some(1.0) }
     }
 }
 
@@ -164,6 +169,9 @@ impl CellFormats {
         let own = own.map(|it| attribute(it, "rgb").and_then(RgbColour::parse));
         let colours = WorkbookColours { theme, own: own.collect() };
         let fonts: Vec<CellFont> = entries(root, "fonts").map(|it| colours.font(it)).collect();
+        let sizes: Vec<f32> =
+            entries(root, "fonts").map(|it| font_points(it).unwrap_or(USUAL_POINTS)).collect();
+        let usual = sizes.first().copied().unwrap_or(USUAL_POINTS);
         let grounds: Vec<Option<RgbColour>> =
             entries(root, "fills").map(|it| colours.ground(it).unwrap_or(Some(WHITE))).collect();
         let looks = entries(root, "cellXfs").map(|node| {
@@ -173,6 +181,8 @@ impl CellFormats {
                 code: NumberCode::parse(code),
                 font: entry_of(node, "fontId", &fonts).unwrap_or_default(),
                 ground: entry_of(node, "fillId", &grounds).unwrap_or(Some(WHITE)),
+                fits: entry_of(node, "fontId", &sizes)
+                    .map_or(Some(1.0), |size| is_upright(node).then_some(size / usual)),
             }
         });
         let looks = looks.collect();
@@ -241,7 +251,7 @@ impl WorkbookColours {
     }
 
     fn font(&self, node: XmlNode<'_, '_>) -> CellFont {
-        let size = child(node, "sz").and_then(|it| attribute(it, "val")?.parse::<f32>().ok());
+        let size = font_points(node);
         let name = child(node, "name").or_else(|| child(node, "rFont"));
         let name = name.and_then(|it| attribute(it, "val"));
         CellFont {
@@ -282,6 +292,19 @@ impl WorkbookColours {
                 .or_else(|| fill.and_then(|it| self.ground(it))),
         }
     }
+}
+
+fn font_points(font: XmlNode<'_, '_>) -> Option<f32> {
+    let size: f32 = attribute(child(font, "sz")?, "val")?.parse().ok()?;
+    Some(size).filter(|it| *it > 0.0)
+}
+
+/// Whether letters stand upright in their own size.
+fn is_upright(format: XmlNode<'_, '_>) -> bool {
+    let place = child(format, "alignment");
+    let [shrinks, turn] =
+        ["shrinkToFit", "textRotation"].map(|name| place.and_then(|it| attribute(it, name)));
+    matches!(shrinks, None | Some("0" | "false")) && matches!(turn, None | Some("0"))
 }
 
 fn is_struck(font: XmlNode<'_, '_>) -> Option<bool> {

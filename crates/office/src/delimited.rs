@@ -73,10 +73,16 @@ pub(crate) fn read_table_text(
     for record in open_fields(lines.as_bytes(), separator).into_records() {
         let record = record.map_err(|_error| OfficeError::corrupt("a CSV file that is damaged"))?;
         flow.admit_cells(record.len())?;
-        rows.push(record.iter().map(FlowCell::new).collect());
+        rows.push(record.iter().map(|field| FlowCell::new(shown_field(field))).collect());
     }
     flow.push(FlowBlock::Table(rows))?;
     Ok(flow.finish(PaperKind::Sheet))
+}
+
+/// The text that spreadsheets show for a field: that of `="007"`, which keeps its zeros.
+fn shown_field(field: &str) -> &str {
+    let text = field.strip_prefix("=\"").and_then(|it| it.strip_suffix('"'));
+    text.filter(|it| !it.contains('"')).unwrap_or(field)
 }
 
 /// Reads text whose lines and spaces are kept.

@@ -450,6 +450,10 @@ impl PageWriter {
                 unwitnessed: false,
             })
             .collect();
+        // The file states another encoding than it has.
+        if words.iter().any(|word| word.text.contains(char::REPLACEMENT_CHARACTER)) {
+            self.add_block(FlowBlock::Note(PageNote::DoubtfulText))?;
+        }
         if !words.is_empty() {
             self.page.lines.push(TextLine { words });
         }

@@ -32,6 +32,7 @@ mod rich_text;
 mod run_seams;
 mod shapes;
 mod slides;
+mod stored_formula;
 mod style_sheet;
 mod styling;
 mod tags;

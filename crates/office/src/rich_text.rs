@@ -4,7 +4,7 @@
 //! merged one, annotations, pictures, objects, field codes, and every destination that is marked to be
 //! skipped by those who do not read it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use docmill_core::config::LimitsConfig;
 use docmill_core::model::PageNote;
@@ -74,6 +74,8 @@ pub(crate) fn read_rich_text(
         encoding: WINDOWS_1252,
         colours: Vec::new(),
         pictures: HashSet::new(),
+        encodings: HashMap::new(),
+        default_font: 0,
         font: (0, String::new()),
         defined: Vec::new(),
         defining: CellDefinition::default(),
@@ -187,6 +189,8 @@ struct GroupState {
     flat: bool,
     pictured: bool,
     in_fonts: bool,
+    /// That of its font; `None`: the file's.
+    encoding: Option<&'static Encoding>,
     /// In half points, as stated.
     size: i32,
     raise: i32,
@@ -230,6 +234,9 @@ struct RichTextReader<'a> {
     colours: Vec<Option<RgbColour>>,
     /// Numbers of symbol fonts, and the font being defined.
     pictures: HashSet<i32>,
+    /// Encodings of fonts that have one of their own.
+    encodings: HashMap<i32, &'static Encoding>,
+    default_font: i32,
     font: (i32, String),
     /// The cells of the row as it was defined, and the one that is being defined.
     defined: Vec<CellDefinition>,
@@ -316,6 +323,7 @@ impl RichTextReader<'_> {
         match word {
             "ansicpg" => self.encoding = encoding_of_page(number),
             "mac" => self.encoding = encoding_rs::MACINTOSH,
+            "deff" => self.default_font = number.unwrap_or(0),
             "colortbl" => self.state.in_colours = true,
             "fonttbl" => self.state.in_fonts = true,
             "red" | "green" | "blue" if self.state.in_colours => self.add_colour(word, number),
@@ -385,7 +393,15 @@ impl RichTextReader<'_> {
             "cb" | "highlight" | "chcbpat" => state.ground = index.filter(|at| *at > 0),
             "cbpat" => state.paragraph_ground = index.filter(|at| *at > 0),
             "f" if state.in_fonts => self.font = (number.unwrap_or(0), String::new()),
-            "f" => state.pictured = self.pictures.contains(&number.unwrap_or(0)),
+            "fcharset" if state.in_fonts && self.encodings.len() < MAX_COLOURS => {
+                let own = number.and_then(encoding_of_charset);
+                own.map(|it| self.encodings.insert(self.font.0, it));
+            }
+            "f" => {
+                let font = number.unwrap_or(0);
+                state.pictured = self.pictures.contains(&font);
+                state.encoding = self.encodings.get(&font).copied();
+            }
             "fs" => {
                 state.tiny = number.is_some_and(|size| (0..=2).contains(&size));
                 state.size = number.unwrap_or(0);
@@ -403,6 +419,7 @@ impl RichTextReader<'_> {
                 (state.hidden, state.deleted, state.struck) = (false, false, false);
                 (state.tiny, state.squeezed, state.pictured) = (false, false, false);
                 (state.ink, state.ground) = (0, None);
+                state.encoding = self.encodings.get(&self.default_font).copied();
                 (state.size, state.raise, state.spread, state.is_special) = (0, 0, 0, false);
             }
             _ => return false,
@@ -607,7 +624,8 @@ impl RichTextReader<'_> {
             return;
         }
         let bytes = std::mem::take(&mut self.bytes);
-        let text = self.encoding.decode_without_bom_handling(&bytes).0;
+        let encoding = self.state.encoding.unwrap_or(self.encoding);
+        let text = encoding.decode_without_bom_handling(&bytes).0;
         self.push_decoded(&text);
     }
 
@@ -682,6 +700,28 @@ fn entry_label(marker: &str) -> ListLabel {
         }
         text => ListLabel::bullet(text, gap),
     }
+}
+
+/// The encoding of a font by its character set; `None`: the file's.
+fn encoding_of_charset(number: i32) -> Option<&'static Encoding> {
+    let page = match number {
+        77 => return Some(encoding_rs::MACINTOSH),
+        128 => 932,
+        129 => 949,
+        134 => 936,
+        136 => 950,
+        161 => 1253,
+        162 => 1254,
+        163 => 1258,
+        177 => 1255,
+        178 => 1256,
+        186 => 1257,
+        204 => 1251,
+        222 => 874,
+        238 => 1250,
+        _ => return None,
+    };
+    Some(encoding_of_page(Some(page)))
 }
 
 /// The encoding of a code page of Windows.

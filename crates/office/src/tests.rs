@@ -505,6 +505,9 @@ fn a_value_that_is_calculated_anew_when_the_file_is_opened_is_doubtful() {
     let table = [
         ("a stored value",       "<calcPr calcId='191029'/>", "<f>A1*2</f><v>9900</v>",        vec![]),
         ("all are calculated",   anew,                        "<f>A1*2</f><v>9900</v>",        vec![PageNote::DoubtfulText]),
+        ("the one that it makes", anew,                       "<f>ROUND(SUM(B1:C$1,2)*(4949+1)*100%,2)-B2</f><v>9900</v>", vec![]),
+        ("it is not decided",    anew,                        "<f>IF(B1=0,9900,1)</f><v>9900</v>", vec![PageNote::DoubtfulText]),
+        ("of values as shown",   "<calcPr fullCalcOnLoad='1' fullPrecision='0'/>", "<f>9900</f><v>9900</v>", vec![PageNote::DoubtfulText]),
         ("this one always is",   "",                          "<f ca='1'>A1*2</f><v>9900</v>", vec![PageNote::DoubtfulText]),
         ("it is the day of today", "",                        "<f>TODAY()+30</f><v>9900</v>",  vec![PageNote::DoubtfulText]),
         ("it is no formula",     anew,                        "<v>9900</v>",                   vec![]),
@@ -540,6 +543,8 @@ fn a_cell_is_read_by_its_colours_conditions_and_place() {
         ("in thousands",        "<xf numFmtId='164'/>",        data(""),                          "5 9.90", vec![]),
         ("under a merged cell", "<xf/>",                       data(merged),                      "5",      vec![PageNote::HiddenCells]),
         ("in a narrow column",  "<xf/>",                       format!("<cols><col min='2' max='2' width='0.2'/></cols>{}", data("")), "5", vec![PageNote::HiddenCells]),
+        ("cut by its column",   "<xf/>",                       format!("<cols><col min='2' max='2' width='3.7'/></cols>{}", data("")), "5 9900", vec![PageNote::DoubtfulText]),
+        ("made to fit",         "<xf><alignment shrinkToFit='1'/></xf>", format!("<cols><col min='2' max='2' width='3.7'/></cols>{}", data("")), "5 9900", vec![]),
         ("in a column of no width", "<xf/>",                   format!("<sheetFormatPr defaultColWidth='0'/><cols><col min='1' max='1' width='9'/></cols>{}", data("")), "5", vec![PageNote::HiddenCells]),
         ("a condition that holds", "<xf/>",                    rule("type='cellIs' operator='greaterThan'><formula>100</formula>"), "5", vec![PageNote::HiddenText]),
         ("one that does not",   "<xf/>",                       rule("type='cellIs' operator='between'><formula>1</formula><formula>10</formula>"), "5 9900", vec![]),
@@ -890,6 +895,7 @@ fn a_web_page_is_read_as_it_is_seen() {
         assert_eq!(read(page.as_bytes()).unwrap(), [expected], "{name}");
     }
     assert_eq!(notes_of(b"<p>x<p hidden>trap"), [PageNote::HiddenText]);
+    assert_eq!(notes_of(b"<meta charset=utf-8><p>M\xfcller"), [PageNote::DoubtfulText]);
     for page in [
         "<style>b::before{content:'9'}</style><p><b>900</b>",
         "<style>b::before{content:'-'}</style><p><b>900</b>",
@@ -990,7 +996,8 @@ fn a_number_of_several_looks_makes_its_page_doubtful() {
 #[test]
 fn rich_text_is_read_as_it_is_seen() {
     #[rustfmt::skip]
-    let table: [(&str, &[u8], &str); 19] = [
+    let table: [(&str, &[u8], &str); 20] = [
+        ("a font's letters", br"{\rtf1\ansicpg1252{\fonttbl{\f0\fcharset0 Arial;}{\f1\fcharset238 Arial;}}\f1\'a3\'f3d\'9f {\f0\'a3}\'a3\plain\'a3\par}", "Łódź £Ł£"),
         ("text",       br"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\info{\title no}}B\'fcro\par \b 5 \u8364?\par}", "Büro|5 €"),
         ("surrogates", br"{\rtf1 \u-10179?\u-8704?\par}",                                      "😀"),
         ("a table",    br"{\rtf1\trowd\intbl a\cell b\cell\row\trowd\intbl 1\cell 2\cell\row\pard end\par}", "a b|1 2|end"),
@@ -1057,8 +1064,8 @@ fn text_keeps_its_columns_and_fields_become_cells() {
         .collect();
     assert_eq!(places, [("Invoice", 40.0), ("4711", 100.0), ("Total", 40.0), ("5.00", 88.0)]);
     assert_eq!(second.lines.len(), 1);
-    let fields = read_as(b"a;\"b\nc\";d\n1;2;3\n4;;6\n", OfficeFormat::Csv).unwrap();
-    assert_eq!(fields, ["a b d|c|1 2 3|4 6"]);
+    let fields = b"a;\"b\nc\";d\n1;=\"007\";3\n4;;6\n";
+    assert_eq!(read_as(fields, OfficeFormat::Csv).unwrap(), ["a b d|c|1 007 3|4 6"]);
 }
 
 #[test]

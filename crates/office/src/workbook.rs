@@ -18,6 +18,7 @@ use crate::content::{DocumentFlow, FlowBlock, FlowCell, FlowWriter, PaperKind};
 use crate::error::OfficeError;
 use crate::package::{MainPart, OfficePackage, part_of_kind};
 use crate::shapes::{CellCover, ShapeReader};
+use crate::stored_formula::formulas_hold;
 use crate::tags::{all, attribute, child, elements, number, own_text};
 
 /// Minimum width of a column that shows text, in characters.
@@ -37,6 +38,8 @@ pub(crate) fn read_workbook(
     let tree = main.xml.parse_tree()?;
     let is_1904 = all(tree.root(), "workbookPr").any(|it| is_set(it, "date1904"));
     let recalculates = all(tree.root(), "calcPr").any(|it| is_set(it, "fullCalcOnLoad"));
+    let rounds = all(tree.root(), "calcPr")
+        .any(|it| matches!(attribute(it, "fullPrecision"), Some("0" | "false")));
     let [strings, styles, theme] =
         ["sharedStrings", "styles", "theme"].map(|kind| part_of_kind(&relations, kind));
     let theme = match package.read_optional(theme)? {
@@ -51,8 +54,14 @@ pub(crate) fn read_workbook(
         Some(xml) => all(xml.parse_tree()?.root(), "si").map(|it| formats.runs(it)).collect(),
         None => Vec::new(),
     };
-    let mut reader =
-        SheetReader { strings, formats, theme, recalculates, flow: FlowWriter::new(limits) };
+    let mut reader = SheetReader {
+        strings,
+        formats,
+        theme,
+        recalculates,
+        rounds,
+        flow: FlowWriter::new(limits),
+    };
     let (mut shown, mut has_hidden) = (Vec::new(), false);
     for sheet in all(tree.root(), "sheet") {
         if matches!(attribute(sheet, "state"), Some("hidden" | "veryHidden")) {
@@ -99,11 +108,20 @@ fn is_hidden_line(node: XmlNode<'_, '_>, size: &str, least: f32) -> bool {
         || attribute(node, size).and_then(|it| it.parse().ok()).is_some_and(|it: f32| it < least)
 }
 
-/// Hidden columns of a sheet, and its merged cells.
+/// Columns from one on.
+#[derive(Debug, Clone, Copy)]
+struct ColumnSpan {
+    last: u32,
+    is_hidden: bool,
+    /// Their width in digits, if the file states it.
+    chars: Option<f32>,
+}
+
+/// Hidden columns of a sheet by the first of them, and its merged cells.
 #[derive(Default)]
 struct SheetShape {
-    /// First column to last column, and whether they are hidden.
-    columns: BTreeMap<u32, (u32, bool)>,
+    /// By their first column.
+    columns: BTreeMap<u32, ColumnSpan>,
     hides_others: bool,
     /// Merged areas by their first rows.
     merged: Vec<CellArea>,
@@ -117,7 +135,8 @@ impl SheetShape {
     fn read(root: XmlNode<'_, '_>) -> Self {
         let columns = all(root, "col").filter_map(|it| {
             let is_hidden = is_hidden_line(it, "width", MIN_COLUMN_CHARS);
-            Some((number(it, "min")?, (number(it, "max")?, is_hidden)))
+            let chars = attribute(it, "width").and_then(|it| it.parse().ok());
+            Some((number(it, "min")?, ColumnSpan { last: number(it, "max")?, is_hidden, chars }))
         });
         let areas = all(root, "mergeCell");
         let mut merged: Vec<CellArea> =
@@ -138,9 +157,22 @@ impl SheetShape {
     }
 
     fn hides(&self, column: u32) -> bool {
-        let named = self.columns.range(..=column).next_back().map(|(_, named)| *named);
-        let named = named.filter(|(last, _)| column <= *last);
-        named.map_or(self.hides_others, |(_, is_hidden)| is_hidden)
+        self.span_of(column).map_or(self.hides_others, |it| it.is_hidden)
+    }
+
+    fn span_of(&self, column: u32) -> Option<ColumnSpan> {
+        let (_, span) = self.columns.range(..=column).next_back()?;
+        Some(*span).filter(|it| column <= it.last)
+    }
+
+    /// Whether a number has more digits than its column has room for: programs show `###`. `scale`: of
+    /// its letters by those that columns are measured in. Dates and words may be shown shorter.
+    fn cuts(&self, place: (u32, u32), text: &str, scale: f32) -> bool {
+        let is_plain = !text.contains(|c: char| c.is_alphabetic() || c == ':')
+            && !text.trim_start_matches('-').contains('-');
+        let digits = text.bytes().filter(u8::is_ascii_digit).map(|_| scale).sum::<f32>();
+        let chars = self.span_of(place.0).filter(|it| !it.is_hidden).and_then(|it| it.chars);
+        is_plain && self.merged_area(place).is_none() && chars.is_some_and(|room| digits > room)
     }
 
     /// Opens the merged areas that begin in a row or above it.
@@ -163,6 +195,8 @@ struct SheetReader<'a> {
     theme: ThemeColours,
     /// Whether programs recalculate all formulas when they open the file.
     recalculates: bool,
+    /// Whether they calculate with values as they are shown.
+    rounds: bool,
     flow: FlowWriter<'a>,
 }
 
@@ -179,6 +213,8 @@ struct SheetPass<'a> {
     rules: ConditionalRules,
     covers: &'a [CellCover],
     notes: HashSet<PageNote>,
+    /// Whether values of formulas may be others once the file is opened.
+    may_change: bool,
 }
 
 /// The cells of a row by their columns, with the last column of each.
@@ -191,8 +227,9 @@ impl SheetReader<'_> {
         covers: &[CellCover],
     ) -> Result<(), OfficeError> {
         let rules = ConditionalRules::read(root, &self.formats);
-        let mut pass =
-            SheetPass { shape: SheetShape::read(root), rules, covers, notes: HashSet::new() };
+        let may_change = self.recalculates && (self.rounds || !formulas_hold(root));
+        let shape = SheetShape::read(root);
+        let mut pass = SheetPass { shape, rules, covers, notes: HashSet::new(), may_change };
         let mut rows: Vec<RowCells> = Vec::new();
         let (mut next, mut gap) = (1, false);
         for row in all(root, "row") {
@@ -276,8 +313,10 @@ impl SheetReader<'_> {
         pass.notes.extend(note);
         let has_clock = formula.as_deref().is_some_and(asks_clock);
         let is_recalculated =
-            has_clock || written.is_some_and(|it| self.recalculates || is_set(it, "ca"));
-        if is_recalculated && text.contains(char::is_numeric) {
+            has_clock || written.is_some_and(|it| pass.may_change || is_set(it, "ca"));
+        let is_cut = matches!(content, CellContent::Number(_))
+            && look.fits.is_some_and(|scale| pass.shape.cuts(place, &text, scale));
+        if is_cut || is_recalculated && text.contains(char::is_numeric) {
             pass.notes.insert(PageNote::DoubtfulText);
         }
         (!text.trim().is_empty()).then_some(text)

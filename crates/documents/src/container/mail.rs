@@ -1,7 +1,7 @@
 //! Mails: attachments and attached mails are members; the text is one only if nothing else is a
 //! document and it states an amount. A part is known by its bytes, whatever type it names. Of
 //! alternatives, HTML counts before plain text, as mail programs show it; its page is doubtful
-//! where the plain text states other amounts.
+//! where the plain text states other amounts. Mails of a mailbox file are members each.
 
 use std::collections::BTreeSet;
 
@@ -43,6 +43,8 @@ const KNOWN: [&[u8]; 14] = [
     b"content-disposition",
 ];
 const OF_MAIL: usize = 5;
+/// The beginning of a mail within a mailbox file.
+const BOX_LINE: &[u8] = b"\nFrom ";
 /// Header fields of a part of a mail, which has no others.
 const OF_PART: [&[u8]; 2] = [b"content-transfer-encoding", b"content-disposition"];
 
@@ -109,6 +111,10 @@ pub(super) fn add_members(
     bytes: &[u8],
     found: &mut MemberCollector<'_>,
 ) -> Result<(), PageRefusal> {
+    let stored = mails_of_box(bytes);
+    if stored.len() > 1 {
+        return stored.into_iter().try_for_each(|it| found.add(Some("message.eml"), it.to_vec()));
+    }
     check_bounds(bytes)?;
     let mail = MessageParser::default().parse(bytes);
     let mail =
@@ -127,6 +133,26 @@ pub(super) fn add_members(
         }
     }
     if found.has_pictures_alone() { add_text(&mail, found) } else { Ok(()) }
+}
+
+/// The mails of a mailbox file (RFC 4155): each behind a line of its sender and time.
+fn mails_of_box(bytes: &[u8]) -> Vec<&[u8]> {
+    let mut mails = Vec::new();
+    let mut rest = bytes;
+    let mut from = 0;
+    while let Some(at) = memchr::memmem::find(rest.get(from..).unwrap_or_default(), BOX_LINE) {
+        let (mail, next) = rest.split_at(from + at + 1);
+        let line = next.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let is_behind_blank = mail.ends_with(b"\n\n") || mail.ends_with(b"\n\r\n");
+        if is_behind_blank && line.contains(&b':') && is_mail(next) {
+            mails.push(mail);
+            (rest, from) = (next, 0);
+        } else {
+            from += at + 1;
+        }
+    }
+    mails.push(rest);
+    if bytes.starts_with(b"From ") { mails } else { Vec::new() }
 }
 
 /// The bytes of a part declared as text that contains another format.
@@ -172,6 +198,9 @@ fn add_part(
     {
         return Ok(());
     }
+    if let Some(content) = mended_base64(mail, part) {
+        return found.add(name.or(usual_name(part)), content);
+    }
     match &part.body {
         PartType::Message(nested) => {
             let own = nested.subject().map(|subject| format!("{subject}.eml"));
@@ -181,9 +210,12 @@ fn add_part(
             };
             found.add(name.or(own.as_deref()).or(Some("message.eml")), content)
         }
-        // Text without a name belongs to the text of the mail.
+        // Other text without a name belongs to the text of the mail.
         PartType::Text(text) | PartType::Html(text) => match name {
             Some(name) => found.add(Some(name), raw_text(mail, part, text)),
+            None if is_attached_text(part, text) => {
+                found.add(usual_name(part), raw_text(mail, part, text))
+            }
             None => signed_text(mail, part).map_or(Ok(()), |content| found.add(None, content)),
         },
         PartType::Binary(content) | PartType::InlineBinary(content) => {
@@ -202,6 +234,29 @@ fn raw_part<'a>(mail: &'a [u8], part: &MessagePart<'_>) -> &'a [u8] {
     let [start, end] = [part.raw_body_offset(), part.raw_end_offset()]
         .map(|offset| usize::try_from(offset).unwrap_or(usize::MAX));
     mail.get(start..end.max(start)).unwrap_or_default()
+}
+
+/// Whether a text without a name was attached as a document: a table, or one that states an amount.
+fn is_attached_text(part: &MessagePart<'_>, text: &str) -> bool {
+    part.content_disposition().is_some_and(|it| it.is_attachment())
+        && (part.is_content_type("text", "csv") || mail_text::states_amount(text))
+}
+
+/// The document of a part in base64 that the parser does not decode: characters that are none of
+/// base64, and what follows its end, do not count (RFC 2045 §6.8).
+fn mended_base64(mail: &[u8], part: &MessagePart<'_>) -> Option<Vec<u8>> {
+    let encoding = part.content_transfer_encoding().filter(|_| part.is_encoding_problem)?;
+    if !encoding.eq_ignore_ascii_case("base64") {
+        return None;
+    }
+    let mut letters = raw_part(mail, part).to_vec();
+    letters.retain(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte));
+    let body = letters.iter().take_while(|byte| **byte != b'=').count();
+    let padding = letters.iter().skip(body).take_while(|byte| **byte == b'=').count();
+    letters.truncate(body + padding);
+    let is_whole = letters.len().is_multiple_of(4);
+    let content = envelope::decode_base64(&letters).ok().filter(|_| is_whole)?;
+    is_signed_document(&content).then_some(content)
 }
 
 /// An attached text as it was attached: what it states about its letters holds. `text`: as the parser
@@ -250,32 +305,44 @@ fn usual_name(part: &MessagePart<'_>) -> Option<&'static str> {
         "zip" | "x-zip-compressed" => "attachment.zip",
         "pkcs7-mime" | "x-pkcs7-mime" => "smime.p7m",
         "ms-tnef" | "vnd.ms-tnef" => "winmail.dat",
+        "html" => "attachment.html",
+        "csv" => "attachment.csv",
+        "plain" => "attachment.txt",
         _ => return None,
     })
 }
 
-/// The text of the mail as programs show it: HTML, and plain text without an HTML beside it.
+/// The text of the mail as programs show it: HTML, and plain text without an HTML beside it. Pieces
+/// between which pictures stand are one text.
 fn add_text(mail: &Message<'_>, found: &mut MemberCollector<'_>) -> Result<(), PageRefusal> {
     let name = mail.subject().unwrap_or("mail");
+    let (mut shown, mut web, mut plain) = (Vec::new(), Vec::new(), Vec::new());
     for part in mail.html_bodies() {
-        let (text, extension) = match &part.body {
-            PartType::Html(text) => (text, "html"),
-            PartType::Text(text) => (text, "txt"),
-            _ => continue,
-        };
-        if !mail_text::states_amount(text) {
-            continue;
+        match &part.body {
+            PartType::Html(text) => {
+                shown.push(text.to_string());
+                web.push(text.as_ref());
+            }
+            PartType::Text(text) => {
+                shown.push(mail_text::as_web_text(text));
+                plain.push(text.as_ref());
+            }
+            _ => {}
         }
-        let is_doubtful = extension == "html"
-            && plain_forms(mail).any(|plain| mail_text::contradicts(plain, text));
-        let content = match extension {
-            "html" if is_doubtful => mail_text::as_doubtful_file(text),
-            "html" => mail_text::as_file(text),
-            _ => mail_text::as_plain_file(text),
-        };
-        return found.add(Some(&format!("{name}.{extension}")), content);
     }
-    Ok(())
+    let (shown, web, plain) = (shown.join("\n"), web.join("\n"), plain.join("\n"));
+    if !mail_text::states_amount(&shown) {
+        return Ok(());
+    }
+    if web.is_empty() {
+        return found.add(Some(&format!("{name}.txt")), mail_text::as_plain_file(&plain));
+    }
+    let other = plain_forms(mail).collect::<Vec<_>>().join("\n");
+    let content = match mail_text::contradicts(&other, &web) {
+        true => mail_text::as_doubtful_file(&shown),
+        false => mail_text::as_file(&shown),
+    };
+    found.add(Some(&format!("{name}.html")), content)
 }
 
 /// The plain texts, for programs that do not show HTML.

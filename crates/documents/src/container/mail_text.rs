@@ -23,13 +23,24 @@ pub(super) fn as_file(text: &str) -> Vec<u8> {
     format!("{MARK}{text}").into_bytes()
 }
 
-/// The file of a plain text, without the quotation marks before its lines.
+/// The file of a plain text.
 pub(super) fn as_plain_file(text: &str) -> Vec<u8> {
+    as_file(&without_quotation(text))
+}
+
+/// A plain text without the marks of quotation before its lines.
+fn without_quotation(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let quoted = line.starts_with('>');
         if quoted { line.trim_start_matches(['>', ' ']) } else { line }
     });
-    as_file(&lines.collect::<Vec<&str>>().join("\n"))
+    lines.collect::<Vec<&str>>().join("\n")
+}
+
+/// A plain text as a piece of HTML.
+pub(super) fn as_web_text(text: &str) -> String {
+    let text = without_quotation(text).replace('&', "&amp;").replace('<', "&lt;");
+    format!("<pre>{text}</pre>")
 }
 
 /// The file of an HTML text whose plain form states other amounts.

@@ -7,6 +7,7 @@ use std::io::{Cursor, Read as _};
 use std::path::Path;
 
 use cfb::CompoundFile;
+use encoding_rs::WINDOWS_1252;
 
 use super::mail::is_small_picture;
 use super::{MemberCollector, mail_text};
@@ -86,7 +87,7 @@ pub(super) fn decode_text(bytes: &[u8], kind: PropertyKind) -> String {
     } else {
         match std::str::from_utf8(bytes) {
             Ok(text) => text.to_owned(),
-            Err(_) => bytes.iter().map(|byte| char::from(*byte)).collect(),
+            Err(_) => WINDOWS_1252.decode_without_bom_handling(bytes).0.into_owned(),
         }
     };
     text.trim_end_matches('\0').to_owned()

@@ -155,8 +155,40 @@ fn a_text_whose_plain_form_states_another_amount_is_marked_as_doubtful() {
         assert_eq!(content.contains(docmill_office::OTHER_TEXT_MARK), is_doubtful, "{plain}");
         // A note beside a receipt is no other form of it.
         let members = opened(&mail("mixed", &forms)).unwrap();
-        assert!(members[0].0.ends_with(".txt"), "{}", members[0].0);
+        let content = String::from_utf8(members[0].1.clone()).unwrap();
+        assert!(content.contains(plain) && content.contains("<b>9.90 EUR</b>"), "{content}");
+        assert!(!content.contains(docmill_office::OTHER_TEXT_MARK), "{content}");
     }
+    let pieces = [text("Paper 5.00 EUR"), part("image/png", "", PNG), text("Total 5.00 EUR")];
+    let members = opened(&mail("mixed", &pieces)).unwrap();
+    let whole = String::from_utf8(members[0].1.clone()).unwrap();
+    assert!(whole.contains("Paper 5.00 EUR") && whole.contains("Total 5.00 EUR"), "{whole}");
+}
+
+#[test]
+fn no_document_is_lost_for_want_of_a_name_for_stray_characters_or_behind_another_mail() {
+    let kept = "Content-Disposition: attachment\r\n";
+    let parts = [
+        text("x"),
+        attached("R-1.pdf", PDF),
+        part("text/html", kept, b"<p>Total 5.00 EUR"),
+        part("text/csv", kept, b"Total;5.00"),
+        part("text/plain", kept, b"a note"),
+    ];
+    let found = names(&mail("mixed", &parts));
+    assert_eq!(found, ["R-1.pdf", "attachment.html", "attachment.csv"]);
+    let encoded = BASE64_STANDARD.encode(PDF);
+    let (start, end) = encoded.split_at(8);
+    for body in [format!("{start}!\r\n*{end}"), format!("{encoded}\r\n\r\nScanned, no virus.")] {
+        let stray = attached("R-2.pdf", PDF).replace(&encoded, &body);
+        let members = opened(&mail("mixed", &[text("x"), stray])).unwrap();
+        assert_eq!(members, [("R-2.pdf".to_owned(), PDF.to_vec())], "{body}");
+    }
+    let one = String::from_utf8(mail("mixed", &[attached("R-3.pdf", PDF)])).unwrap();
+    let line = "From s@example.com Fri Nov 20 10:00:00 2026\r\n";
+    let both = opened(format!("{line}{one}\r\n{line}{one}").as_bytes()).unwrap();
+    assert_eq!(both.len(), 2);
+    assert!(both.iter().all(|(_, mail)| names(mail) == ["R-3.pdf"]));
 }
 
 #[test]

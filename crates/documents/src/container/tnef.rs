@@ -145,13 +145,10 @@ fn padded(length: usize) -> Option<usize> {
     length.checked_next_multiple_of(4)
 }
 
-/// Text of one byte a letter; what is beyond ASCII is taken for Latin 1.
+/// Text of one byte a letter.
 fn narrow_text(bytes: &[u8]) -> String {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    match std::str::from_utf8(text) {
-        Ok(text) => text.to_owned(),
-        Err(_) => text.iter().map(|byte| char::from(*byte)).collect(),
-    }
+    outlook::decode_text(text, PropertyKind::Narrow)
 }
 
 fn damaged() -> PageRefusal {

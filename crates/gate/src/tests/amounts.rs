@@ -1,5 +1,6 @@
 //! Amounts against each other: what makes a total, what makes a tax, what was paid before.
 
+use docmill_core::model::PageNote;
 use serde_json::{Value, json};
 
 use super::*;
@@ -193,6 +194,16 @@ fn lines_make_the_net_amount_with_the_charges_and_allowances_that_were_read() {
         |reasons: &[String]| reasons.contains(&"lines_are_not_subtotal:line_items".to_owned());
     assert!(!own(&reasons(10.0)), "{:?}", reasons(10.0));
     assert!(own(&reasons(30.0)), "{:?}", reasons(30.0));
+}
+
+#[test]
+fn lines_below_the_total_are_explained_by_no_page_that_hides_cells() {
+    let short = with(json!({"line_items": [{"description": "Paper", "amount": 178}]}));
+    let mut page = transcript(&PAGE.replace("Mustard 50 4,30 215,00", ""));
+    let own = "lines_are_not_subtotal:line_items".to_owned();
+    assert!(!judged(&short, &page, &lookups()).review_reasons().contains(&own));
+    page.pages[0].notes = vec![PageNote::HiddenCells];
+    assert!(judged(&short, &page, &lookups()).review_reasons().contains(&own));
 }
 
 #[test]
