@@ -102,6 +102,8 @@ pub(super) fn words_of_check(check: &RuleCheck) -> &'static str {
         RuleCheck::PaymentInData { .. } => {
             "The page prints a payment, and the whole total is said to be due."
         }
+        RuleCheck::OneTotal { .. } => "The pages print another total as well.",
+        RuleCheck::PartsInData { .. } => "The pages state a payment in parts.",
         RuleCheck::Complete { .. } => "Lines of the document seem to be missing here.",
         RuleCheck::NotContradicted { .. } | RuleCheck::DateBeside { .. } => {
             "The pages differ from the attached XML."
@@ -139,6 +141,7 @@ fn words_of_code(code: &str) -> String {
         "stated_bound" => "The stated bound on errors asks for a look.".to_owned(),
         "second_person" => "The amount or the account needs a second person.".to_owned(),
         "several_documents" => "The pages seem to be several documents.".to_owned(),
+        "pages_missing" => "Pages are missing by their own numbers.".to_owned(),
         "kind_uncertain" => "The kind of the document is uncertain.".to_owned(),
         "corrupt" => "The file is damaged.".to_owned(),
         "encrypted" => "The file needs a password.".to_owned(),

@@ -121,6 +121,12 @@ impl GateSubject<'_> {
             RuleCheck::PaymentInData { total, due, words, tolerance } => {
                 fail_field(self.is_payment_left_out(total, due, words, *tolerance), due)
             }
+            RuleCheck::OneTotal { total, tolerance } => {
+                fail_field(self.prints_other_total(total, *tolerance), total)
+            }
+            RuleCheck::PartsInData { list, total, words, tolerance } => {
+                fail_field(self.prints_parts_of_payment(list, total, words, *tolerance), list)
+            }
             RuleCheck::AmountOrder { fields, tolerance } => self.amount_order(fields, *tolerance),
             RuleCheck::ListSum { list, .. } => {
                 let rule = ListSumRule::of_check(check);

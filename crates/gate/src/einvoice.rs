@@ -90,6 +90,7 @@ impl GateSubject<'_> {
         found.extend(denied.then(|| Some("kind".to_owned())));
         if concerns(FieldRole::Total) {
             found.extend(self.denied_parts().map(|role| Some(self.kind.field_of(role).to_owned())));
+            found.extend(self.denied_lines());
         }
         found
     }
@@ -264,7 +265,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Section of labels of an amount that is left to pay.
-const PAYABLE: &str = "payable";
+pub(super) const PAYABLE: &str = "payable";
 /// Section of legal forms.
 const LEGAL_FORM: &str = "legal_form";
 /// Maximum characters of a number that may also be a quantity or a position.
@@ -338,7 +339,7 @@ impl GateSubject<'_> {
 }
 
 /// Whether an amount is within a value, signs aside.
-fn holds_amount(value: &Value, amount: Decimal) -> bool {
+pub(super) fn holds_amount(value: &Value, amount: Decimal) -> bool {
     match value {
         Value::Number(_) => json_decimal(value).is_some_and(|it| it.abs() == amount),
         Value::Array(list) => list.iter().any(|entry| holds_amount(entry, amount)),

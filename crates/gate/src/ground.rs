@@ -389,6 +389,15 @@ impl PrintedValues {
         named.flat_map(|line| line.numbers.iter().copied())
     }
 
+    /// The amounts of each line that contains one of these folded words as a whole.
+    pub(super) fn amounts_named(
+        &self,
+        words: &[String],
+    ) -> impl Iterator<Item = &HashSet<Decimal>> {
+        let named = self.lines.iter().filter(move |line| line.names_one_of(words));
+        named.map(|line| &line.amounts)
+    }
+
     /// Whether a line that contains one of these folded words as a whole prints a date.
     pub(super) fn prints_date_named(&self, words: &[String]) -> bool {
         self.lines.iter().any(|line| line.has_dates && line.names_one_of(words))

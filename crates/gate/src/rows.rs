@@ -15,14 +15,15 @@ use docmill_formats::notation::number::{self, DecimalSeparator};
 
 /// A number and its position.
 #[derive(Debug, Clone)]
-struct PrintedNumber {
+pub(super) struct PrintedNumber {
     page: u32,
     middle: f32,
     height: f32,
+    left: f32,
     right: f32,
-    value: Decimal,
+    pub(super) value: Decimal,
     money: bool,
-    percent: bool,
+    pub(super) percent: bool,
     /// A mark behind it puts it on the other side of the books.
     marked: bool,
 }
@@ -53,8 +54,13 @@ fn is_marked_behind(next: Option<&TextWord>) -> bool {
 
 impl PrintedNumber {
     /// Whether it is this number, signs aside.
-    fn equals(&self, value: Decimal) -> bool {
+    pub(super) fn equals(&self, value: Decimal) -> bool {
         self.value.abs() == value.abs()
+    }
+
+    /// Whether it begins or ends where another one does, within half its height.
+    pub(super) fn is_below(&self, column: &Self) -> bool {
+        self.is_in_column_of(column.right) || (self.left - column.left).abs() <= 0.5 * self.height
     }
 
     /// Whether both end at the same right edge, within half the height of `self`.
@@ -65,9 +71,9 @@ impl PrintedNumber {
 
 /// All numbers of a document, row by row.
 pub(super) struct NumberRows {
-    rows: Vec<Vec<PrintedNumber>>,
+    pub(super) rows: Vec<Vec<PrintedNumber>>,
     /// How many numbers there are.
-    numbers: usize,
+    pub(super) numbers: usize,
     /// Numbers that may still be compared with entries.
     pub(super) comparisons: WorkBudget,
 }
@@ -235,7 +241,12 @@ fn rest_of_row<'a>(
 
 /// Whether the amount is the product times or by the other number, more or less by it, or by so many
 /// percent.
-fn is_made_by(product: Decimal, other: &PrintedNumber, amount: Decimal, slack: Decimal) -> bool {
+pub(super) fn is_made_by(
+    product: Decimal,
+    other: &PrintedNumber,
+    amount: Decimal,
+    slack: Decimal,
+) -> bool {
     let by = other.value.abs();
     let share = share_of(product, by);
     let made = [
@@ -250,7 +261,7 @@ fn is_made_by(product: Decimal, other: &PrintedNumber, amount: Decimal, slack: D
 }
 
 /// Removes one number of this value; `false` if there is none.
-fn remove_number(numbers: &mut Vec<&PrintedNumber>, value: Decimal) -> bool {
+pub(super) fn remove_number(numbers: &mut Vec<&PrintedNumber>, value: Decimal) -> bool {
     let at = numbers.iter().position(|it| it.equals(value));
     at.map(|at| numbers.remove(at)).is_some()
 }
@@ -293,6 +304,7 @@ fn rows_on_page(page: &PageText, mark: Option<DecimalSeparator>) -> Vec<Vec<Prin
                 page: page.number,
                 middle: area.y + area.h / 2.0,
                 height: area.h,
+                left: area.x,
                 right: area.right(),
                 value: amount.value,
                 money: amount.is_money(),

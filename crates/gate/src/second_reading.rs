@@ -162,7 +162,7 @@ impl GateSubject<'_> {
         !is_nought && (is_plain || self.ground.contains_value(value))
     }
 
-    fn decimal_mark(&self) -> Option<DecimalSeparator> {
+    pub(super) fn decimal_mark(&self) -> Option<DecimalSeparator> {
         let lines = self.transcript.pages.iter().flat_map(|page| &page.lines);
         DecimalSeparator::from_words(lines.flat_map(|line| &line.words).map(|it| it.text.as_str()))
     }

@@ -5,6 +5,7 @@ mod bounds;
 mod history;
 mod master_match;
 mod number_rows;
+mod other_prints;
 mod own_companies;
 mod payment;
 mod second_reading;

@@ -17,5 +17,6 @@ mod words;
 pub use boundary::{Boundary, BoundaryVerdict};
 pub use boundary_sign::BoundarySign;
 pub use judgement::{PacketJudgement, judge_packet};
+pub use page_count::lacks_pages;
 pub use separators::{SeparatorCodes, find_separators};
 pub use signs::PageSigns;

@@ -46,6 +46,19 @@ impl PageCount {
     }
 }
 
+/// Whether pages are missing: all that say of how many they are say it of as many, beside a word for pages,
+/// and there are fewer.
+pub fn lacks_pages(pages: &[PageText]) -> bool {
+    let counts: Vec<PageCount> = pages.iter().filter_map(PageCount::read).collect();
+    let totals: BTreeSet<u32> =
+        counts.iter().filter(|it| it.named).filter_map(|it| it.total).collect();
+    let numbers: BTreeSet<u32> = counts.iter().map(|it| it.number).collect();
+    let total = totals.first().copied().filter(|_| totals.len() == 1);
+    total
+        .and_then(|total| usize::try_from(total).ok())
+        .is_some_and(|total| pages.len() < total && numbers.len() == counts.len())
+}
+
 /// The numbers of pages on a line.
 fn counts_of(line: &TextLine, in_margin: bool) -> Vec<PageCount> {
     let words: Vec<String> = line.words.iter().flat_map(|word| split_word(&word.text)).collect();
@@ -144,6 +157,26 @@ mod tests {
         for (lines, expected) in table {
             let read = PageCount::read(&page(lines)).map(|it| (it.number, it.total));
             assert_eq!(read, expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn pages_are_missing_where_all_that_count_them_count_more() {
+        for (pages, missing) in [
+            (&["Page 1 of 2"][..], true),
+            (&["Page 1 of 1"], false),
+            (&["Page 1 of 2", "Page 2 of 2"], false),
+            (&["Page 1 of 3", "Page 2 of 3"], true),
+            (&["Page 1 of 3", "Page 3 of 3"], true),
+            (&["Page 1 of 2", "Terms"], false),
+            (&["Page 1 of 2", "Page 1 of 1"], false),
+            (&["Page 1 of 3", "Page 1 of 3"], false),
+            (&["Page 1"], false),
+            (&["Parcel 1 of 3"], false),
+            (&[], false),
+        ] {
+            let pages: Vec<PageText> = pages.iter().map(|text| page(&[(text, 500.0)])).collect();
+            assert_eq!(lacks_pages(&pages), missing, "{pages:?}");
         }
     }
 }

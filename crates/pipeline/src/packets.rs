@@ -15,10 +15,15 @@ use docmill_core::model::{PageRange, Transcript};
 use docmill_gate::kinds::RuleConsequence;
 use docmill_gate::{GateFinding, Verdict};
 use docmill_ledger::NewChild;
-use docmill_packets::{PacketJudgement, PageSigns, SeparatorCodes, find_separators, judge_packet};
+use docmill_packets::{
+    PacketJudgement, PageSigns, SeparatorCodes, find_separators, judge_packet, lacks_pages,
+};
 
 /// The reason for review of a file that seems to be several documents.
 const REASON: &str = "several_documents";
+
+/// The reason where its pages count more than there are.
+const MISSING_PAGES: &str = "pages_missing";
 
 /// Verdict on the pages of a file.
 pub(super) enum PacketVerdict {
@@ -49,6 +54,14 @@ impl PacketDoubt {
     pub(super) fn describe(&self) -> String {
         let cuts: Vec<String> = self.cuts.iter().map(u32::to_string).collect();
         format!("seems to be several documents, which begin on page {}", cuts.join(", "))
+    }
+}
+
+/// Flags pages that are missing by their own numbers, but where XML has the data.
+pub(super) fn note_missing_pages(transcript: &Transcript, is_exact: bool, verdict: &mut Verdict) {
+    if !is_exact && lacks_pages(&transcript.pages) {
+        let (rule, field) = (MISSING_PAGES.to_owned(), None);
+        verdict.findings.push(GateFinding { rule, field, consequence: RuleConsequence::Flag });
     }
 }
 

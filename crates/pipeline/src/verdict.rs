@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::context::AttemptContext;
 use crate::extract::UnfinishedExtraction;
 use crate::kind;
+use crate::packets;
 use crate::step_error::StepError;
 use crate::supplier_memory::{find_history, lesson_of};
 use crate::text_work::run_on_text;
@@ -94,6 +95,7 @@ pub(super) async fn judge_extraction(
         second_reading: others.second,
         rules_reading: others.rules,
     };
+    let is_exact = extraction.reader == ExtractionMethod::Einvoice;
     let (extraction, transcript) = (extraction.clone(), Arc::clone(input.transcript));
     let kind = Arc::clone(&input.classified.kind);
     let mut verdict = run_on_text(attempt.services(), move || {
@@ -101,6 +103,7 @@ pub(super) async fn judge_extraction(
     })
     .await?;
     kind::note_ambiguity(input.classified.doubt, &mut verdict);
+    packets::note_missing_pages(input.transcript, is_exact, &mut verdict);
     Ok(verdict)
 }
 

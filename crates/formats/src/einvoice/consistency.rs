@@ -16,11 +16,11 @@ use super::element::{
 };
 use super::fields::{CREDIT_NOTES, InvoiceXmlFields, SPECIAL_TYPES};
 
-/// Codes of UNTDID 1001 that stand for invoices in EN 16931, the special ones apart.
-const INVOICES: [&str; 33] = [
+/// Codes of UNTDID 1001 that stand for invoices in EN 16931 and PINT, the special ones apart.
+const INVOICES: [&str; 34] = [
     "71", "80", "82", "84", "102", "218", "219", "295", "308", "331", "380", "382", "383", "384",
-    "385", "387", "388", "390", "394", "395", "456", "457", "471", "472", "473", "553", "575",
-    "623", "633", "780", "817", "870", "935",
+    "385", "387", "388", "390", "394", "395", "456", "457", "471", "472", "473", "480", "553",
+    "575", "623", "633", "780", "817", "870", "935",
 ];
 
 /// Tolerances of sums: as a whole, and for each line.
@@ -245,6 +245,7 @@ mod tests {
             (after("</a:PartyTaxScheme>", "<a:PartyTaxScheme><b:CompanyID>22/123</b:CompanyID><a:TaxScheme><b:ID>FC</b:ID></a:TaxScheme></a:PartyTaxScheme>"), ""),
             (after("<b:ID>R-1</b:ID>", "<b:CopyIndicator>true</b:CopyIndicator>"), "copy"),
             ((">380<".into(), ">384<".into()), ""),
+            ((">380<".into(), ">480<".into()), ""),
             ((">380<".into(), ">4711<".into()), "type_unknown"),
             ((">380<".into(), "><".into()), "missing.document_type"),
             ((">EUR</b:Doc".into(), ">eur</b:Doc".into()), ""),

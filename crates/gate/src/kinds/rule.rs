@@ -108,6 +108,10 @@ pub enum RuleCheck {
     /// `due` is not the whole `total` where the page prints a payment beside one of `words`, and what
     /// is left after it.
     PaymentInData { total: String, due: String, words: Vec<String>, tolerance: Decimal },
+    /// No line prints another amount than `total` beside a label of it or of what is to be paid.
+    OneTotal { total: String, tolerance: Decimal },
+    /// `list` has entries where a line with one of `words` prints amounts that make `total`.
+    PartsInData { list: String, total: String, words: Vec<String>, tolerance: Decimal },
     /// Amounts that do not fall, signs aside: net before gross.
     AmountOrder { fields: Vec<String>, tolerance: Decimal },
     /// The items' amounts add up to one of `totals`, but for a rounding of `per_item` each. Also
@@ -345,7 +349,7 @@ impl RuleCheck {
                 let total = vec![total.clone()];
                 [terms.clone(), plus.clone(), minus.clone(), total, currency].concat()
             }
-            Self::BeforePayment { total, .. } => vec![total.clone()],
+            Self::BeforePayment { total, .. } | Self::OneTotal { total, .. } => vec![total.clone()],
             Self::NoGap { terms, total, .. } => [terms.clone(), vec![total.clone()]].concat(),
             Self::Confirmed { terms, total, list, item, .. } => {
                 [terms.clone(), vec![total.clone(), item_field(list, item)]].concat()
@@ -361,6 +365,7 @@ impl RuleCheck {
             | Self::TaxByRate { .. }
             | Self::TaxBreakdown { .. }
             | Self::ListSum { .. }
+            | Self::PartsInData { .. }
             | Self::ListProduct { .. } => self.fields_of_tax_and_lines(),
             Self::EinvoiceSeen
             | Self::EinvoiceUsable
@@ -390,6 +395,7 @@ impl RuleCheck {
             Self::ListSum { list, item, totals, plus, minus, .. } => {
                 [totals.clone(), vec![item_field(list, item)], plus.clone(), minus.clone()].concat()
             }
+            Self::PartsInData { list, total, .. } => vec![list.clone(), total.clone()],
             Self::ListProduct { list, factors, item, .. } => {
                 factors.iter().chain([item]).map(|field| item_field(list, field)).collect()
             }

@@ -132,8 +132,8 @@ impl RawRule {
         let check = self.check.clone();
         Ok(match check.as_str() {
             "sum" | "no_gap" | "tax_rate" | "tax_by_rate" | "before_payment"
-            | "payment_in_data" | "amount_order" | "list_sum" | "list_product"
-            | "tax_breakdown" | "confirmed" => self.into_amount_check()?,
+            | "payment_in_data" | "one_total" | "parts_in_data" | "amount_order" | "list_sum"
+            | "list_product" | "tax_breakdown" | "confirmed" => self.into_amount_check()?,
             "einvoice_seen" => RuleCheck::EinvoiceSeen,
             "einvoice_usable" => RuleCheck::EinvoiceUsable,
             "einvoice_rules" => {
@@ -265,6 +265,15 @@ impl RawRule {
                 let due = needed(self.due, &check, "due")?;
                 RuleCheck::PaymentInData { total, due, words: self.words, tolerance }
             }
+            "one_total" => {
+                RuleCheck::OneTotal { total: needed(self.total, &check, "total")?, tolerance }
+            }
+            "parts_in_data" => RuleCheck::PartsInData {
+                list: needed(self.list, &check, "list")?,
+                total: needed(self.total, &check, "total")?,
+                words: self.words,
+                tolerance,
+            },
             _ => self.into_list_check(tolerance)?,
         })
     }
