@@ -349,7 +349,7 @@ impl RuleCheck {
                 let total = vec![total.clone()];
                 [terms.clone(), plus.clone(), minus.clone(), total, currency].concat()
             }
-            Self::BeforePayment { total, .. } | Self::OneTotal { total, .. } => vec![total.clone()],
+            Self::BeforePayment { total, .. } => vec![total.clone()],
             Self::NoGap { terms, total, .. } => [terms.clone(), vec![total.clone()]].concat(),
             Self::Confirmed { terms, total, list, item, .. } => {
                 [terms.clone(), vec![total.clone(), item_field(list, item)]].concat()
@@ -357,16 +357,15 @@ impl RuleCheck {
             Self::Complete { list, .. } => vec![list.clone()],
             Self::AccountCountry { account, vat_id } => vec![account.clone(), vat_id.clone()],
             Self::PaymentInData { total, due, .. } => vec![total.clone(), due.clone()],
-            Self::PaymentCode(fields) | Self::PaymentCodePrinted(fields) => {
-                let PaymentFields { account, total, currency } = fields.clone();
-                vec![account, total, currency]
-            }
             Self::TaxRate { .. }
             | Self::TaxByRate { .. }
             | Self::TaxBreakdown { .. }
             | Self::ListSum { .. }
+            | Self::PaymentCode(_)
+            | Self::PaymentCodePrinted(_)
+            | Self::OneTotal { .. }
             | Self::PartsInData { .. }
-            | Self::ListProduct { .. } => self.fields_of_tax_and_lines(),
+            | Self::ListProduct { .. } => self.fields_of_amounts(),
             Self::EinvoiceSeen
             | Self::EinvoiceUsable
             | Self::EinvoiceRules(_)
@@ -381,8 +380,8 @@ impl RuleCheck {
         }
     }
 
-    /// The same of a check of tax or lines; none of any other.
-    fn fields_of_tax_and_lines(&self) -> Vec<String> {
+    /// The same of a check of taxes, lines, totals or codes; none of any other.
+    fn fields_of_amounts(&self) -> Vec<String> {
         match self {
             Self::TaxRate { net, tax, .. } => vec![net.clone(), tax.clone()],
             Self::TaxByRate { net, tax, list, .. } => {
@@ -395,6 +394,11 @@ impl RuleCheck {
             Self::ListSum { list, item, totals, plus, minus, .. } => {
                 [totals.clone(), vec![item_field(list, item)], plus.clone(), minus.clone()].concat()
             }
+            Self::PaymentCode(fields) | Self::PaymentCodePrinted(fields) => {
+                let PaymentFields { account, total, currency } = fields.clone();
+                vec![account, total, currency]
+            }
+            Self::OneTotal { total, .. } => vec![total.clone()],
             Self::PartsInData { list, total, .. } => vec![list.clone(), total.clone()],
             Self::ListProduct { list, factors, item, .. } => {
                 factors.iter().chain([item]).map(|field| item_field(list, field)).collect()
