@@ -25,11 +25,11 @@ done
 
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
-# The macros run only when their crate is compiled, and write a file per query. The crate is not
-# named, so that it is checked with the features that clippy and the tests have.
+# The macros run only when their crate is compiled, and write a file per query. All libraries are built,
+# so that the crate has the features that the tests have.
 touch crates/ledger/src/lib.rs
 SQLX_OFFLINE=false SQLX_OFFLINE_DIR="$fresh" \
-    DATABASE_URL="$url?options=-csearch_path%3Ddocmill" cargo check --quiet --lib
+    DATABASE_URL="$url?options=-csearch_path%3Ddocmill" cargo build --quiet --lib
 touch crates/ledger/src/lib.rs
 # A line each: nobody reads them.
 for file in "$fresh"/query-*.json; do

@@ -32,7 +32,7 @@ pub(super) fn hook_notices(state: &ConsoleState, lanes: &[LaneTotals]) -> Markup
     html! {
         @for hook in lanes.iter().filter(|lane| lane.is_hook()) {
             @if let Some(since) = hook.failing_since {
-                p.notice.bad { a href=(state.link("/webhooks#hooks")) { "Hook " (hook.model) } " fails since "
+                p.notice.bad { a href=(state.link("/webhooks#hooks")) { "Hook " (hook.model) } " has been failing since "
                     (moment(since)) }
             }
         }

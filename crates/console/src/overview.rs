@@ -43,7 +43,7 @@ pub(super) async fn show_overview(
         (tiles(&state, &answer))
         @for target in answer.webhooks.iter() {
             @if let Some(since) = target.failing_since {
-                p.notice.bad { a href=(state.link("/webhooks")) { "Webhook target " (target.name) } " fails since "
+                p.notice.bad { a href=(state.link("/webhooks")) { "Webhook target " (target.name) } " has been failing since "
                     (moment(since)) ": " (target.last_problem.as_deref().unwrap_or("no answer")) }
             }
         }

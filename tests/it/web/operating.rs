@@ -126,7 +126,7 @@ async fn hooks_stand_beside_the_webhooks_with_their_last_answer_and_since_when_t
     assert!(erp.contains("failing</span> since") && erp.contains("11:49"), "{erp}");
     assert!(erp.contains("in 34 ms") && erp.contains("11:45"), "{erp}");
     let overview = operator.get("/overview").await.body;
-    assert!(overview.contains("Hook erp</a> fails since"), "{overview}");
+    assert!(overview.contains("Hook erp</a> has been failing since"), "{overview}");
     assert!(!overview.contains("Hook spam"), "{overview}");
 }
 

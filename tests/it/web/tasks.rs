@@ -112,7 +112,7 @@ async fn see_trouble(desk: &WebConsole, operator: &DrivenBrowser) {
     walk.read(".tiles", "to review").await;
     walk.end();
     let mut walk = TaskWalk::begin(operator, "7 notice a webhook target that is down", 2.0);
-    walk.read(".notice.bad", "Webhook target erp fails since").await;
+    walk.read(".notice.bad", "Webhook target erp has been failing since").await;
     walk.end();
 }
 
