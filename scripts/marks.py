@@ -132,7 +132,7 @@ def main():
         ("labels", len(labels), 6000, 6000),
         ("lines of src/", service, 10000, 10000),
         ("words of the manual", sum(len(WORD.findall(path.read_text())) for path in manual), 60000, 60000),
-        ("lines of tracked text", text_lines, 240000, 406900),
+        ("lines of tracked text", text_lines, 240000, 408100),
     ]
     for name, figure, goal, ceiling in table:
         verdict = "ok" if figure <= goal else "open" if figure <= ceiling else "HIGH"

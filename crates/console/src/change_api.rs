@@ -65,7 +65,8 @@ pub(super) struct MatchingRequest {
 impl MatchingRequest {
     /// The same as the query of a list has it.
     ///
-    /// # Errors A value is empty: the filter would match more than was meant.
+    /// # Errors
+    /// A value is empty: the filter would match more than was meant.
     fn to_fields(&self) -> Result<FieldValues, ConsoleFailure> {
         let mut query = form_urlencoded::Serializer::new(String::new());
         let named = [

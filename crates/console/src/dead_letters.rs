@@ -97,7 +97,8 @@ fn redrive_form(
 
 /// The letters that a form means.
 ///
-/// # Errors None or too many are ticked; the form names none.
+/// # Errors
+/// None or too many are ticked; the form names none.
 fn read_choice(form: &FieldValues) -> Result<LetterChoice, ConsoleFailure> {
     match form.get("which") {
         Some("all") => Ok(form.text("reason").map_or(LetterChoice::All, LetterChoice::Reason)),

@@ -118,7 +118,8 @@ async fn find_page(db: &Db, tenant: &str, after: TenantPosition) -> Result<Tenan
 /// Erases everything of a tenant. `notice` is how long workers need to notice a lost claim: a
 /// heartbeat and the write that may be under way.
 ///
-/// # Errors Postgres, the store or the queue does not answer; earlier erasures remain, and the next
+/// # Errors
+/// Postgres, the store or the queue does not answer; earlier erasures remain, and the next
 ///   run continues.
 pub async fn erase_tenant(
     places: ErasureBackends<'_>,

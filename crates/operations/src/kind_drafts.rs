@@ -224,7 +224,8 @@ impl KindReplayRunner {
     /// Runs one batch of the shadow run that is due after `interval`; `false`: none is due.
     /// Decisions of an interrupted batch are skipped.
     ///
-    /// # Errors No answer from Postgres, the store or a model; the batch timed out.
+    /// # Errors
+    /// No answer from Postgres, the store or a model; the batch timed out.
     pub async fn run_shadow(&self, stop: &Shutdown, interval: Duration) -> Result<bool> {
         let turn = kind_replays::claim_shadow(&self.db, interval, MAX_TURN_DECISIONS).await?;
         let Some(turn) = turn else { return Ok(false) };

@@ -73,7 +73,8 @@ pub struct RedisQueue {
 impl RedisQueue {
     /// Connects; waits up to ten seconds for a server that does not answer.
     ///
-    /// # Errors The server does not answer, refuses us, is older than 6.2, or would evict messages.
+    /// # Errors
+    /// The server does not answer, refuses us, is older than 6.2, or would evict messages.
     ///   The text names the server and what to check.
     pub async fn connect(config: &QueueConfig) -> Result<Self> {
         let client = connect::build_client(config)?;

@@ -57,7 +57,8 @@ pub struct SqsQueue {
 impl SqsQueue {
     /// Connects with credentials from AWS's usual chain.
     ///
-    /// # Errors The queue does not exist, is a FIFO queue, refuses us or does not answer for 20 s;
+    /// # Errors
+    /// The queue does not exist, is a FIFO queue, refuses us or does not answer for 20 s;
     ///   its dead-letter queue cannot be found. The text names the queue, its address and what to
     ///   check.
     pub async fn connect(config: &QueueConfig) -> Result<Self> {

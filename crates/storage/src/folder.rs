@@ -31,7 +31,8 @@ pub struct FolderStore {
 impl FolderStore {
     /// Opens the folder, creating it if it is not there.
     ///
-    /// # Errors The folder cannot be created or written to; the text names which and why.
+    /// # Errors
+    /// The folder cannot be created or written to; the text names which and why.
     pub async fn open(path: &Path) -> Result<Self> {
         let root = path.to_owned();
         let (disk, canonical) = run_blocking(move || {

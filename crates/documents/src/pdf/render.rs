@@ -50,7 +50,8 @@ pub(crate) fn render_page(
 /// Renders the rows of a page between two heights, in points from its top, like [`render_page`].
 /// Also returns the number of pixel rows above.
 ///
-/// # Errors As [`render_page`].
+/// # Errors
+/// As [`render_page`].
 pub(crate) fn render_rows(
     page: &PdfPage<'_>,
     rows: Range<f64>,

@@ -47,7 +47,8 @@ pub(super) struct LineDetector {
 impl LineDetector {
     /// Loads the network from the bytes of its file.
     ///
-    /// # Errors The file cannot be used.
+    /// # Errors
+    /// The file cannot be used.
     pub(super) fn load(runtime: &Environment, bytes: &[u8]) -> Result<Self> {
         Ok(Self { network: NeuralNetwork::load(runtime, "detector", bytes)? })
     }

@@ -68,7 +68,8 @@ pub(super) struct LineReading {
 impl LineReader {
     /// Loads both networks from their files.
     ///
-    /// # Errors The files cannot be used.
+    /// # Errors
+    /// The files cannot be used.
     pub(super) fn load(
         runtime: &Environment,
         quick: &RecogniserFiles,
@@ -82,7 +83,8 @@ impl LineReader {
 
     /// Reads the text in `line` on `page`.
     ///
-    /// # Errors Out of memory, or the number of classes differs from the network's output.
+    /// # Errors
+    /// Out of memory, or the number of classes differs from the network's output.
     pub(super) fn read_line(
         &mut self,
         page: &impl PixelMatrix,
