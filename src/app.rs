@@ -185,7 +185,7 @@ impl App {
     pub async fn open_backends(&self) -> anyhow::Result<ServiceBackends> {
         let db = self.connect_database().await?;
         db.require_schema().await?;
-        self.open_backends_of(db).await
+        Box::pin(self.open_backends_of(db)).await
     }
 
     /// The same for a worker, not beside the empty place of a volume.
@@ -193,7 +193,7 @@ impl App {
         let db = self.connect_database().await?;
         db.require_schema().await?;
         docmill_operations::mounted::require_mounted(&db, &self.config.store).await?;
-        self.open_backends_of(db).await
+        Box::pin(self.open_backends_of(db)).await
     }
 
     async fn open_backends_of(&self, db: Db) -> anyhow::Result<ServiceBackends> {

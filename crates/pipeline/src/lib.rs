@@ -195,6 +195,13 @@ struct ScannedOriginal {
     children: Vec<NewChild>,
 }
 
+/// The rules reader's reading of a transcript that a model has read.
+struct RulesReading {
+    transcript: Arc<Transcript>,
+    /// Else the code of the error.
+    read: Result<Arc<Extraction>, &'static str>,
+}
+
 /// A run: which step it is at, for the row, the metrics and the failure.
 struct PipelineRun<'a> {
     attempt: AttemptContext<'a>,
@@ -219,8 +226,8 @@ struct PipelineRun<'a> {
     leaves_children_out: bool,
     /// The second reading of its fields, once it was asked for.
     second_reading: Option<FieldReading>,
-    /// The rules reader's reading beside a model's, or why there is none, and the transcript it is of.
-    rules_reading: Option<(Arc<Transcript>, Result<Arc<Extraction>, &'static str>)>,
+    /// The rules reader's reading beside a model's.
+    rules_reading: Option<RulesReading>,
     /// The answers of hooks so far.
     hooks: HookEffects,
 }
@@ -342,9 +349,9 @@ impl<'a> PipelineRun<'a> {
         if let Some(asked) = &self.second_reading {
             record.add_detail(&asked.describe());
         }
-        if let Some((_, Err(why))) = &self.rules_reading {
-            let told = format!("its fields were not held against the rules reader: {why}");
-            record.add_detail(&told);
+        if let Some(RulesReading { read: Err(code), .. }) = &self.rules_reading {
+            record
+                .add_detail(&format!("its fields are not compared with the rules reader: {code}"));
         }
         if let Some(doubt) = &self.several {
             record.add_detail(&doubt.describe());
@@ -672,8 +679,8 @@ impl<'a> PipelineRun<'a> {
         if extraction.reader != ExtractionMethod::Llm || !is_weighed {
             return Ok(None);
         }
-        if let Some((of, read)) = &self.rules_reading
-            && Arc::ptr_eq(of, input.transcript)
+        if let Some(RulesReading { transcript, read }) = &self.rules_reading
+            && Arc::ptr_eq(transcript, input.transcript)
         {
             return Ok(read.as_ref().ok().map(Arc::clone));
         }
@@ -681,11 +688,11 @@ impl<'a> PipelineRun<'a> {
         let (services, recall) = (self.attempt.services(), SupplierRecall::default());
         let read = extract::extract_by_rules(services, kind, input.transcript, recall, own).await;
         let read = read.map(Arc::new).map_err(|error| {
-            tracing::warn!(%error, "fields are not held against the rules reader: {error}");
+            tracing::warn!(%error, "fields are not compared with the rules reader: {error}");
             error.code()
         });
         let reading = read.as_ref().ok().map(Arc::clone);
-        self.rules_reading = Some((Arc::clone(input.transcript), read));
+        self.rules_reading = Some(RulesReading { transcript: Arc::clone(input.transcript), read });
         Ok(reading)
     }
 
