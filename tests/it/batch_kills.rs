@@ -166,7 +166,7 @@ async fn stand_still(vendor: Vendor, point: &str) -> LedLane {
         lane.world.pass(Duration::from_secs(60)).await;
     }
     send_signal(&still, "-CONT");
-    let told = ["by somebody else", "is handed in", "made twice", "fault="];
+    let told = ["by another worker", "is handed in", "made twice", "fault="];
     // Anthropic's API cannot identify two tries as one.
     if vendor == Vendor::Anthropic && point == "batch_fence.after" {
         until(SOON, || async { lane.model().batches().get(1).is_some_and(|it| it.cancelled) })
