@@ -3,7 +3,7 @@
 
 use rust_decimal::Decimal;
 
-use super::einvoice::PAYABLE;
+use super::einvoice::{PAYABLE, holds_amount};
 use super::subject::GateSubject;
 use super::sums::{checked_sum, is_close, share_of};
 use crate::kinds::FieldRole;
@@ -25,11 +25,7 @@ impl GateSubject<'_> {
         let mut labelled = lines.filter_map(|line| self.labelled_total(line, field, mark));
         labelled.any(|(amount, is_payable)| {
             (is_payable || amount > total)
-                && !self
-                    .extraction
-                    .data
-                    .values()
-                    .any(|it| super::einvoice::holds_amount(it, amount))
+                && !self.extraction.data.values().any(|it| holds_amount(it, amount))
                 && !self.is_difference_printed(amount, total, tolerance)
         })
     }
